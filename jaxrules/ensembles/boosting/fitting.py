@@ -190,7 +190,7 @@ def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[i
     # Without refits no weights have a ridge of their own: if the least ridge is the ridge, nothing
     # grows.
     growing = DefaultRidge.by_noise(
-        ridge, why, least if task.options.corrective else ridge,
+        ridge, why, ridge_for(data, task.options, 1 / 9) if task.options.corrective else ridge,
         unit(data.loss, data.target, data.weights),
     )  # fmt: skip
     wanted = sizes[-1] - n_first

@@ -36,13 +36,13 @@ class DefaultRidge(NamedTuple):
 
     @classmethod
     def by_noise(cls, value: float, why: str, least: float, unit: float) -> DefaultRidge:
-        """A ridge that grows by 4 (9 q' - 1) / 8, with q' the share of noise; the least ridge, of
-        q' = 1/9, does not.
+        """A ridge that grows by 4 (9 q' - 1) / 8, with q' the share of noise; the ridge `least` of
+        q' = 1/9, and lower ones, do not.
         """
         # With value = 32 c q' / (1 - q') and least = 4 c, the numerator is 4 c (9 q' - 1) / (1 -
         # q') and the denominator 32 c / (1 - q'): this is (9 q' - 1) / 8, without c.
         share = (value - least) / (value + _ROWS / FEWEST_ROWS * least)
-        return cls(value, why, _GROWTH * share, unit)
+        return cls(value, why, _GROWTH * max(share, 0.0), unit)
 
     def of_weights(self, rules: int, share: float = 1.0) -> noises.Ridge:
         """The ridge of the weights of so many rules, or this share of it."""
@@ -65,18 +65,18 @@ def share_left(data: TrainingData, options: BoostingOptions, fit: Fit[RuleEnsemb
 
 
 def ridge_for(data: TrainingData, options: BoostingOptions, noise: float) -> float:
-    """The default ridge: the mean curvature of a row times `_ROWS` times noise over signal, for
-    several classes at least 1. For two, the curvature is the geometric mean of that and the one of
-    equal classes.
+    """The default ridge: the mean curvature of a row times `_ROWS` times noise over signal, of two
+    classes the geometric mean of that and of the curvature of equal classes; for several at least
+    1.
     """
-    # 32 q / (1 - q) rows on which a rule has no effect: their curvature is the ridge.
-    rows = max(FEWEST_ROWS, _ROWS * noises.noise_over_signal(noise))
-    constant = constant_of(data, options)
     curved = partial(noises.curvature, data.row_loss, data.target, data.weights)
-    ridge = rows * curved(constant)
+    of_row = noisy = curved(constant_of(data, options))
     if data.loss.target == "sign" and data.target.ndim == 1:
-        # Where a rule finds rare cases, a row has nearly the curvature of equal classes.
-        ridge = rows * math.sqrt(curved(constant) * curved(0.0))
+        # Where a rule finds rare cases, by chance or not, a row has nearly the curvature of equal
+        # classes.
+        noisy = math.sqrt(of_row * curved(0.0))
+    # 32 q / (1 - q) rows on which a rule has no effect: their curvature is the ridge.
+    ridge = max(FEWEST_ROWS * of_row, _ROWS * noises.noise_over_signal(noise) * noisy)
     if data.row_loss == softmax:  # each of many classes has few rows, and little curvature
         ridge = max(1.0, ridge)
     return noises.rounded(ridge, noises.unit(data.loss, data.target, data.weights))
