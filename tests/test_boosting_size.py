@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import log_loss
 
 import jaxrules as jr
 from jaxrules.ensembles.noise import by_chance
@@ -272,6 +273,21 @@ def test_few_positives_have_more_rules_than_nats_pay_for() -> None:
     fit = jr.boosting.fit(few.X, few.y == "class_0", seed=0)
     gains = np.array(jr.boosting.path(few.X, few.y == "class_0", max_rules=10)[-1].details["gains"])
     assert jr.support(fit.model) > int(np.argmax(np.cumsum(gains - 1.25))) + 1
+
+
+@pytest.mark.parametrize("learner", [jr.boosting, jr.lire], ids=["boosting", "lire"])
+def test_rare_positives_are_told_from_noise(learner: Any) -> None:
+    """Boosting was worse than the constant on both; LIRE had a dozen rules of noise."""
+    r = np.random.default_rng(50)
+    X = r.normal(size=(11_000, 6))
+    p = np.where((X[:, 0] > 1.2) & (X[:, 1] > 0.5), 0.3, 0.004)
+    for share, most, worst in ((p, 5, 0.8), (0.02, 2, 1.05)):
+        y = r.random(11_000) < share
+        fit = learner.fit(X[:1000], y[:1000])
+        assert len(fit.model.conjunctions) <= most
+        constant = np.full(10_000, np.mean(y[:1000]))
+        said = jr.predict_proba(fit.model, X[1000:])[:, 1]
+        assert log_loss(y[1000:], said) < worst * log_loss(y[1000:], constant)
 
 
 def test_required_columns_are_used() -> None:

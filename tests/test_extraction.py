@@ -724,3 +724,11 @@ def test_trees_without_categories_have_no_sets() -> None:
     X = np.random.default_rng(0).normal(size=(30, 2))
     trees = read_forest(RandomForestClassifier(**SMALL).fit(X, X[:, 0] > 0)).trees
     assert trees.sets.shape == (0, 0)
+
+
+def test_a_tree_without_splits_on_one_column() -> None:
+    X = (np.arange(100) < 2)[:, None] * 1.0
+    for y in (np.arange(100) % 3 == 0, np.arange(100) % 7 / 3):
+        assert not len(jr.rulefit.fit(X, y).model.conjunctions)
+    jr.lire.fit(X[::40], [0.3, -1.3, 0.9])
+    jr.rulefit.fit(X[::40], [0.3, -1.3, 0.9], l1_penalty=0.05)

@@ -216,3 +216,23 @@ def test_what_cannot_be_kept_is_refused():
 def test_values_of_other_types_are_named(name, value):
     with pytest.raises((TypeError, ValueError), match=name):
         jr.ssrl.fit(*random_problem(0), **{name: value})
+
+
+@pytest.mark.filterwarnings("ignore:no rule uses the monotone")
+@pytest.mark.parametrize("options", [{"forbidden": ["x0"]}, {"monotone": {"x0": -1}}], ids=str)
+@pytest.mark.parametrize("other", [lambda x: x, lambda x: 1 - x], ids=["copy", "complement"])
+@pytest.mark.parametrize("learner", [jr.ssrl, jr.exact_list, jr.regression_list, jr.boosting])
+def test_a_column_is_free_beside_its_constrained_twin(learner, other, options):
+    """Its literals are not those of the column that came first."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, 200).astype(float)
+    X = np.column_stack([x, other(x), rng.normal(size=200)])
+    y = (x > 0) ^ (rng.random(200) < 0.1)
+    given = {"l2_penalty": 1.0} if learner is jr.boosting else {"literal_penalty": 1.0}
+    if learner is jr.regression_list:
+        y, given = y.astype(float), {"literal_penalty": 0.02}
+    fit = learner.fit(X, y, max_rules=1, **given, **options)
+    alone = learner.fit(X[:, 1:], y, max_rules=1, **given)
+    assert fit.objective == pytest.approx(alone.objective)
+    assert columns_of(fit.model) == [{1}]
+    assert columns_of(learner.fit(X, y, max_rules=1, required=["x1"], **given).model) == [{1}]

@@ -88,6 +88,20 @@ def test_a_step_has_one_rule(learner: Any, noise: float) -> None:
     assert (jr.predict(fit.model, X) == step).mean() > (0.97 if noise else 0.9999)
 
 
+@pytest.mark.parametrize("learner", LEARNERS, ids=NAMES)
+def test_literals_that_gain_only_together_are_found(learner: Any) -> None:
+    r = np.random.default_rng(0)
+    X = r.normal(size=(2300, 6))
+    y = (X[:, 0] > 0) ^ (X[:, 1] > 0) ^ (r.random(2300) < 0.1)
+    fit = learner.fit(X[:300], y[:300])
+    assert len(fit.model.conjunctions) == 2
+    assert fit.details["literal_penalty"] == pytest.approx(4.0, rel=0.2)
+    assert jr.accuracy(fit.model, X[300:], y[300:]) > 0.8
+    squares = r.uniform(0, 4, (1500, 2))
+    fit = learner.fit(squares, np.floor(squares).sum(axis=1) % 2 == 1)
+    assert jr.accuracy(fit.model, squares, np.floor(squares).sum(axis=1) % 2 == 1) > 0.65
+
+
 def test_a_step_of_numbers_has_one_rule() -> None:
     X, step = columns(500)
     fit = jr.regression_list.fit(X, step + 0.1 * np.random.default_rng(2).normal(size=500))

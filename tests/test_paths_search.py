@@ -25,6 +25,7 @@ from jaxrules.paths import (
     subsets,
     supports,
 )
+from jaxrules.paths.costs import QuadraticCost
 from jaxrules.paths.problem import PathProblem, best_path, constrained_path, geometric_weights
 from jaxrules.paths.supports import Supports
 from jaxrules.solvers import layered
@@ -632,3 +633,11 @@ def test_properties_of_the_optimum(seed: int) -> None:
             objective(X, y, start, np.append(weights, 1.0))
             >= best + float(cost(cost.minimiser())) - 1e-9
         )
+
+
+def test_a_descent_to_a_loss_near_zero_ends() -> None:
+    """Rounding made the constant of its quadratic model negative, so that every step improved."""
+    zero = np.array([[1e-300, 0.0], [0.0, 1e-300]])
+    cost = QuadraticCost(zero, np.zeros(2), -1e-290)
+    found = local.improve(cost, np.ones(2), np.zeros((1, 2), np.int64), batch=1)
+    assert found.shape == (1, 2)

@@ -115,6 +115,15 @@ def test_other_objectives_pass_over_all_prefixes() -> None:
 # In boosting
 
 
+@pytest.mark.parametrize("events", [1, 3])
+def test_splits_of_rare_counts_stay_finite(events: int) -> None:
+    X = np.random.default_rng(0).normal(size=(8000, 2))
+    y = np.zeros(8000)
+    y[np.argsort(X[:, 0])[-events:]] = 1
+    fit = jr.boosting.fit(X, y, loss="poisson")
+    assert np.isfinite(jr.predict(fit.model, X)).all()
+
+
 def normal(n: int, d: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(n, d))
 

@@ -194,3 +194,15 @@ def test_a_factor_of_all_weights_is_one_of_penalties_against_sums(case: Case) ->
             for name, penalty in sums.items()
         }
         check(one, fitted(case, sample_weight=weights * factor, **given, **scaled))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lire_starts_alike_in_any_unit(seed: int) -> None:
+    r = np.random.default_rng(seed)
+    X = r.normal(size=(400, 4))
+    y = 2 * (X[:, 0] > 0.3) + X[:, 1] + 0.7 * r.normal(size=400)
+    one = jr.lire.fit(X, y)
+    for factor in (2.0**-20, 1024.0):
+        other = jr.lire.fit(X, factor * y)
+        assert other.objective == pytest.approx(factor**2 * one.objective)
+        assert held(other.model, X) == held(one.model, X)

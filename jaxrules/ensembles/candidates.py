@@ -116,11 +116,12 @@ class Candidates:
         if 2 * weights[rows].sum() <= weights.sum():
             return place
         # Compared by groups of rows, as bits. The complement must be a searched proposition itself,
-        # one that may have a weight.
+        # whose weight may have the opposite signs.
         groups, words = self.space.activations.n_patterns, self.space.activations.bits
         others = pack(~unpack(words[place : place + 1], groups))[0]
         same = (words[: self.n_searched] == others).all(axis=1)
-        same &= self.signs[output, : self.n_searched].any(axis=1)
+        opposite = self.signs[output, : self.n_searched, ::-1]
+        same &= (opposite >= self.signs[output, place]).all(axis=1)
         return int(np.argmax(same)) if same.any() else place
 
     def selected(self, rule: Sequence[int]) -> NDArray[np.bool_]:

@@ -481,7 +481,8 @@ def _edges(
 ) -> _Edges:
     """Conditions on features; a missing value satisfies none on a `complete` numeric feature."""
     trees = forest.trees
-    feature = np.array([column.feature for column in columns], np.int64)[trees.column]
+    of_column = np.array([column.feature for column in columns], np.int64)
+    feature = of_column[np.maximum(trees.column, 0)]  # leaves have no column, and no edge
     width = max((len(f.categories) for f in schema.features if f.categories is not None), default=0)
     allowed = np.zeros((len(feature), width), bool)
     numeric = np.array([f.is_numeric for f in schema.features])

@@ -28,6 +28,8 @@ MOST_ROWS = 20_000
 """The most rows on which learners choose splits."""
 _TREES, _STEP, _WORTH_A_SPLIT = 15, 0.5, 3.0
 """The number of trees, their learning rate, and the least gain of a split in log-likelihood."""
+_LONGEST_STEP = 4.0
+"""Of logarithms of means, in a tree: e^4 is 55. A longer step may leave the numbers."""
 _RIDGE = 4.0
 """The ridge, in units of the mean curvature of a row, if none is given: boosting's least."""
 
@@ -94,6 +96,8 @@ def split_points(data: TrainingData, columns: Columns, ridge: float | None = Non
         for leaf in leaves:
             # The Newton step (2.2) of a leaf for every output, shortened by the learning rate.
             step = -g[:, leaf].sum(axis=1) / (ridge + h[:, leaf].sum(axis=1))
+            if loss.link == "log":  # rare counts, of which a leaf may have all
+                step = np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
             scores[:, leaf] += _STEP * step[:, None]
     return list(found.values())
 

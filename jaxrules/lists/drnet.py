@@ -50,7 +50,7 @@ from jaxrules.data.table import Label, Table, TableLike, effective_row
 from jaxrules.learning.cross_validation import along_paths, fit_of_best_setting, fits_along, of_all
 from jaxrules.learning.options import FitOptions, Folds, learner, option, options
 from jaxrules.learning.training import TrainingData, by_content
-from jaxrules.lists.literals import literals_of
+from jaxrules.lists.literals import at_cut_points
 from jaxrules.lists.reading import limit
 from jaxrules.losses import Array, logistic
 from jaxrules.models.rule_models import RuleList, first_satisfied
@@ -298,9 +298,14 @@ class _DRNetTask:
         data = by_content(data)  # batches are drawn by position
         constraints = Constraints.of(data.table.schema, options.forbidden, (), options.monotone)
         data = replace(data, table=constraints.blanked(data.table))
+        n_classes = len(data.classes or ())
         run.preparing("literals")
         pool = run.prepared(
-            lambda: _one_sided(literals_of(data.table, max_cut_points=options.max_cut_points)),
+            lambda: _one_sided(
+                constraints.distinct(
+                    at_cut_points(data.table, options.max_cut_points), data.table, n_classes
+                )
+            ),
             lambda: PropositionPool.of(data.table.schema, ()),
         )
         if not len(pool) and not run.stopped():

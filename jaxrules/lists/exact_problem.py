@@ -17,7 +17,7 @@ from jaxrules.learning.training import TrainingData
 from jaxrules.learning.warm_start import given_start
 from jaxrules.lists.candidates import ListCandidates, candidates_of
 from jaxrules.lists.first_rules import FirstRules
-from jaxrules.lists.literals import CUT_POINTS, literals_of, split_literals
+from jaxrules.lists.literals import CUT_POINTS, at_cut_points, split_literals
 from jaxrules.lists.noise import SMALL_PENALTY, Left
 from jaxrules.lists.prefixes import in_some_seconds
 from jaxrules.lists.reading import PricedListOptions, default_label
@@ -296,13 +296,13 @@ def _literals(
         n_rows: the number of all rows.
     """
     table, n_classes, given = data.table, len(data.classes or ()), options.cut_points
-    literals = literals_of(table, max_cut_points=max_cut_points, cut_points=given)
-    literals = constraints.usable(literals, n_classes)
+    literals = at_cut_points(table, max_cut_points, given)
+    literals = constraints.distinct(constraints.usable(literals, n_classes), table, n_classes)
     if options.max_cut_points != "auto":
         return literals, 0
     splits = split_literals(data, constraints, given or (), options.seed)
     literals = PropositionPool.concatenate([literals, constraints.usable(splits, n_classes)])
-    literals = literals.distinct(table)
+    literals = constraints.distinct(literals, table, n_classes)
     room = _most_literals(n_rows, options.max_length)
     if len(literals) <= room:
         return literals, 0

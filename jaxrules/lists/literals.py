@@ -52,7 +52,7 @@ def literals_of(
             more literals than memory allows.
     """
     # "x < t" at the smallest value holds for no row: `distinct` drops it, as it does duplicates.
-    return _at_cut_points(table, max_cut_points, cut_points).distinct(table)
+    return at_cut_points(table, max_cut_points, cut_points).distinct(table)
 
 
 def literals_for(
@@ -63,14 +63,15 @@ def literals_for(
     cut_points: Mapping[str, Sequence[float]] | None,
     seed: int,
 ) -> PropositionPool:
-    """`literals_of` the rows of a fit; "auto": at the deciles, and where the data choose
-    (`split_literals`).
+    """`literals_of` the rows of a fit, distinct under constraints; "auto": at the deciles, and
+    where the data choose (`split_literals`).
     """
-    if max_cut_points != "auto":
-        return literals_of(data.table, max_cut_points=max_cut_points, cut_points=cut_points)
-    fixed = _at_cut_points(data.table, CUT_POINTS, cut_points)
-    chosen = split_literals(data, constraints, cut_points or (), seed)
-    return PropositionPool.concatenate([fixed, chosen]).distinct(data.table)
+    most = CUT_POINTS if max_cut_points == "auto" else max_cut_points
+    pool = at_cut_points(data.table, most, cut_points)
+    if max_cut_points == "auto":
+        chosen = split_literals(data, constraints, cut_points or (), seed)
+        pool = PropositionPool.concatenate([pool, chosen])
+    return constraints.distinct(pool, data.table, max(2, len(data.classes or ())))
 
 
 def split_literals(
@@ -89,8 +90,10 @@ def split_literals(
     return PropositionPool.of(data.table.schema, literals)
 
 
-def _at_cut_points(
-    table: Table, max_cut_points: int | None, cut_points: Mapping[str, Sequence[float]] | None
+def at_cut_points(
+    table: Table,
+    max_cut_points: int | None,
+    cut_points: Mapping[str, Sequence[float]] | None = None,
 ) -> PropositionPool:
     """See `literals_of`; also literals that hold for all rows or for none, and duplicates."""
     most = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)

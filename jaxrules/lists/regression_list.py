@@ -580,14 +580,14 @@ class _Task:
             given = options.propositions
             checks.instance("propositions", given, PropositionPool, "PropositionPool.of")
             pool = given.with_schema(table.schema)
-            pool = pool.distinct(table, constraints.allows(pool, 2))
+            pool = constraints.distinct(pool, table, 2)
         checks.require(len(pool) > 0, "X has no column that varies: nothing can be learned")
         begun = None if model is None else first.behind(model, options.max_rules).conjunctions
         if begun is not None:
             # The search only knows rules made of its literals: those of the start join the pool.
             parts = propositions_in(begun.with_schema(pool.schema))
             pool = PropositionPool.concatenate([pool, parts])
-            pool = pool.distinct(table, constraints.allows(pool, 2))
+            pool = constraints.distinct(pool, table, 2)
         pool = constraints.usable(pool, 2)
         checks.require(len(pool) > 0, "forbidden and monotone exclude every literal")
         constraints.require_spoken(pool, "literal")

@@ -646,7 +646,7 @@ class _SSRLTask:
             # The search only knows rules made of its literals: those of the start join the pool.
             parts = propositions_in(begun.conjunctions.with_schema(pool.schema))
             pool = PropositionPool.concatenate([pool, parts])
-            pool = pool.distinct(table, constraints.allows(pool, n_classes))
+            pool = constraints.distinct(pool, table, n_classes)
         pool = constraints.usable(pool, n_classes)
         checks.require(len(pool) > 0, "forbidden and monotone exclude every literal")
         constraints.require_spoken(pool, "literal")

@@ -143,7 +143,8 @@ def _descend(
     batch: int,
     width: int,
 ) -> tuple[jax.Array, jax.Array]:
-    tolerance = 1e-11 * constant
+    # Of a loss near 0, rounding may make the constant negative: an improvement must remain one.
+    tolerance = 1e-11 * jnp.abs(constant)
 
     def descend(sequence: jax.Array, order: jax.Array) -> tuple[jax.Array, jax.Array]:
         def advance(state: _State) -> _State:

@@ -216,16 +216,22 @@ class Constraints:
         return pool.take(np.flatnonzero(self.allows(pool, n_classes).any(axis=1)))
 
     def pool(self, pool: PropositionPool, table: Table, n_outputs: int) -> PropositionPool:
-        """The propositions of a pool that some rule may use; of those that hold for the same rows
-        and are allowed in the same rules, only the first.
+        """The propositions of a pool that some rule may use, `distinct`.
 
         Raises:
             ValueError: if forbidden and monotone exclude every proposition.
         """
-        allowed = self.allows(pool, max(n_outputs, 2))
-        some = np.flatnonzero(allowed.any(axis=1))
+        n_classes = max(n_outputs, 2)
+        some = self.usable(pool, n_classes)
         require(len(some) > 0 or not len(pool), "forbidden and monotone exclude every proposition")
-        return pool.take(some).distinct(table, allowed[some])
+        return self.distinct(some, table, n_classes)
+
+    def distinct(self, pool: PropositionPool, table: Table, n_classes: int) -> PropositionPool:
+        """Of the propositions that hold for the same rows, may have the same labels and use the
+        same required columns, only the first; none that hold for all rows or for none.
+        """
+        tags = [self.allows(pool, n_classes), *self.using(pool)]
+        return pool.distinct(table, np.column_stack(tags))
 
     def first(self, table: Table, given: object, n_outputs: int) -> Conjunctions:
         """An expert's rules, the argument `first` of an ensemble, which must meet the other

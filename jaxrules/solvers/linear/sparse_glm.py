@@ -347,7 +347,10 @@ def _check_varied(loss: Loss, mean: float) -> None:
     if loss.target == "sign" and not -1 < mean < 1:
         raise ValueError("y has only one class among the rows of positive weight; it needs two")
     if loss.target == "count" and mean == 0:
-        raise ValueError("y has no positive count among the rows of positive weight")
+        raise ValueError(
+            "y has no positive count among the rows of positive weight, or of a fold: if few are "
+            "positive, give the penalty"
+        )
 
 
 def _check_factors(penalty_factors: ArrayLike | None, n_columns: int) -> Floats:
