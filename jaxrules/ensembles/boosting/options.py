@@ -335,7 +335,9 @@ class BoostingOptions(_BoostingShared):
             added, at most .2, as ten rules explain that much by chance; on few rows, rules for a
             permuted target tell how much it is, see docs/defaults.md). The ridge is then 32 q /
             (1 - q), but at least 4, times the mean curvature of the loss at the constant: 1 to 72
-            for two equal classes, 8 to 576 for the squared loss. Rules are found with it, whatever
+            for two equal classes, 8 to 576 for the squared loss. If one of two classes is rare,
+            rules explain more by chance, and the 32 count curvatures between the mean and that of
+            equal classes. Rules are found with it, whatever
             `max_rules` is; refitted weights of more than ten rules have a larger ridge where there
             is noise, for 40 rules up to 4.6 times as large. Those of fewer rules by choice of the
             data may have a smaller one. ``details["chosen"]`` says why it was chosen. Several
