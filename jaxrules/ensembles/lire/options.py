@@ -333,8 +333,9 @@ class LireOptions(_Single):
         global_penalty: gamma, the penalty on a rule, at least 0. None: half a percent of the mean
             loss of the best constant, which a rule must then explain; below 1200 rows, 6/n of it,
             because the best of some hundred rules explains that much by chance (n is the effective
-            number of rows, (sum w)^2 / sum w^2), more if one of two classes is rare. With p > 40 columns, 6 becomes 6 + 6 log(p / 40),
-            and 8 below 8 + 4 log(p / 40); with n < 500, the additions are times n / 500. If
+            number of rows, (sum w)^2 / sum w^2), more if one of two classes is rare. With p > 40
+            columns, 6 becomes 6 + 6 log(p / 40), and 8 below 8 + 4 log(p / 40); with n < 500, the
+            additions are times n / 500. If
             `l2_penalty` is None and becomes .15, it is half a percent for any number of rows.
             Numbers and counts: at least half a percent of the mean loss (for counts, deviance) of
             the constant, and 8 s / n, because a rule may explain that by chance; s is twice the
