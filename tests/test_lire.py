@@ -583,13 +583,12 @@ def test_many_columns_raise_the_default_price(classes: bool) -> None:
     fit = jr.lire.fit(X, y)
     if classes:
         assert jr.support(fit.model) <= 2
-        loss = -np.log(np.where(y, y.mean(), 1 - y.mean())).mean()
-        expected = (6 + 6 * np.log(100 / 40)) / 500 * loss
-        assert fit.details["global_penalty"] == pytest.approx(expected)
         # On few rows the addition is in proportion to these.
-        few = jr.lire.fit(X[:50], y[:50]).details["global_penalty"]
-        share = -np.log(np.where(y[:50], y[:50].mean(), 1 - y[:50].mean())).mean() / 50
-        assert few == pytest.approx((6 + 0.6 * np.log(100 / 40)) * share)
+        for n, more in ((500, 6), (50, 0.6)):
+            price = jr.lire.fit(X[:n], y[:n]).details["global_penalty"]
+            loss = -np.log(np.where(y[:n], y[:n].mean(), 1 - y[:n].mean())).mean()
+            rarity = (np.log(2) / loss) ** 0.7  # rows of a rare class tell less
+            assert price == pytest.approx((6 + more * np.log(100 / 40)) / n * rarity * loss)
     else:
         assert jr.support(fit.model) <= 5
 
@@ -608,7 +607,7 @@ def test_the_default_price_is_half_a_percent_and_above_noise() -> None:
                 sample_weight=weight,
                 restarts=0,
             )
-            expected = max(0.005, 6 / n_rows) * entropy
+            expected = max(0.005, 6 / n_rows * (np.log(2) / entropy) ** 0.7) * entropy
             assert fit.details["global_penalty"] == pytest.approx(expected, rel=1e-12)
             assert fit.details["local_penalty"] == pytest.approx(2 * expected, rel=1e-12)
     for seed in range(5):
