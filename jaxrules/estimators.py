@@ -223,7 +223,7 @@ class _RuleModel(BaseEstimator):
         given = {
             name: value
             for name, value in settings.items()
-            if value is not (default := parameters[name].default) and value != default
+            if not _equal(value, parameters[name].default)
         }
         for name in given:
             if name not in known:
@@ -377,6 +377,11 @@ class _Regressor(RegressorMixin, _RuleModel):
         if not known:
             require_known_part(self.model_)
         return float(r2_score(_target(self, y), predicted, sample_weight=sample_weight))
+
+
+def _equal(value: Any, default: Any) -> bool:
+    """Whether a parameter has its default; arrays, which none has, are not compared."""
+    return value is default or (type(value) is type(default) and bool(value == default))
 
 
 def _given(**given: ArrayLike | None) -> dict[str, ArrayLike]:

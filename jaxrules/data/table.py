@@ -785,10 +785,10 @@ def _conformed(feature: Feature, values: _Column) -> NDArray[Any]:
     if isinstance(values, Levelled):
         if values.levels == feature.levels or (feature.kind == "number" and values.is_boolean):
             return values.codes
-        # Categories that pandas declared of True and False may now come as booleans.
-        as_text = set(feature.categories or ()) <= {"False", "True"}
-        values = values.codes if values.is_boolean and not as_text else values.values()
-        values = _texts(values, feature.name, any_type=True) if as_text else values
+        # Declared categories "False" and "True" may now come as booleans.
+        words = set(feature.categories or ["other"]) <= {"False", "True"}
+        numbers = values.is_boolean and not words
+        values = values.codes if numbers else _texts(values.values(), feature.name, any_type=True)
     # Categories such as "1" and "2" may now come as numbers; their texts are the same.
     if isinstance(values, np.ndarray) and are_numbers(feature):
         values = _texts(values.tolist(), feature.name, any_type=True)
