@@ -621,6 +621,17 @@ def test_the_default_price_is_half_a_percent_and_above_noise() -> None:
         )
 
 
+@pytest.mark.parametrize("share", [1e-4, 1e-9])
+def test_the_constant_of_a_rare_class_is_the_best(share: float) -> None:
+    X = np.arange(6.0)[:, None] % 2
+    y = np.array(list("aaabab"))
+    weights = np.where(y == "a", 1, share)
+    given: dict[str, Any] = {"global_penalty": 0.1, "l2_penalty": 1.0}
+    fit = jr.lire.fit(X, y, weights, **given)
+    assert fit.model.intercept[0] == pytest.approx(np.log(share / 2), abs=1e-3)
+    assert jr.lire.optimal(X, y, weights, max_length=1, **given).status == "optimal"
+
+
 def test_the_problem_of_the_paper_is_one_call_away() -> None:
     satisfied, target = noisy(5, 120, 6)
     options = dict(

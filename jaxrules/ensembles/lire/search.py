@@ -66,6 +66,7 @@ _EXHAUSTIVE_MOVES = 600  # with at most this many moves, every one is refitted b
 FEW_PATTERNS = 512
 """With at most this many patterns, merging them for a refit takes longer than refitting on all."""
 DROPPED_AT_ONCE = 0.15  # the largest share of the support that one move drops
+_CONVERGED = 1e-8  # refits promise no larger decrease, relative to the same loss, or `CONVERGED`
 _TOLERANCE = 1e-7  # smaller decreases, relative to the loss of the empty model, do not count
 
 
@@ -138,6 +139,9 @@ class SupportSearch:
         # Supports that no trial improved: the number of trials, and whether that is certified
         self._stuck: dict[bytes, tuple[int, bool]] = {}
         self._trials = _TRIALS_SMALL if problem.size <= SMALL else _TRIALS
+        self._converged = CONVERGED
+        # Of rare classes, the whole loss may be as small as what refits leave.
+        self._converged = min(CONVERGED, max(_CONVERGED * abs(self.start_empty().loss), 1e-15))
         self._tolerance = _TOLERANCE * self.start_empty().loss
 
     def start_empty(self) -> Incumbent:
@@ -286,7 +290,7 @@ class SupportSearch:
             entries, ridge = problem.entries(columns, member).T, self.ridge[columns]
             weights, loss = newton_on_host(
                 problem.loss, entries, target, mass, ridge, weights, ends=(least, most),
-                relative=0.0, absolute=CONVERGED, goal=out_of_reach,
+                relative=0.0, absolute=self._converged, goal=out_of_reach,
             )  # fmt: skip
             loss += within
         needed = self.needed(columns, weights) | (columns == ONES)
