@@ -297,18 +297,14 @@ def scan_blocks(
                 value = _value(running, n_classes, ridge, in_span)
                 if value > least:
                     least, place, upper = value, i + 1, False
-                    if lowest:
-                        break
-            if above:
+            if above and not (lowest and place):
                 for t in range(n_terms):
                     others[t] = total[t] - running[t]
                 value = _value(others, n_classes, ridge, in_span)
                 if value > least:
                     least, place, upper = value, i + 1, True
-                    if lowest:
-                        break
-        if lowest and place:
-            break
+            if lowest and place:
+                return least, place, upper
     return least, place, upper
 
 
