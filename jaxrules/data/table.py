@@ -1777,12 +1777,12 @@ def check_order(X: object, **others: object) -> None:
             # order.
             and Counter(index) == Counter(first[1])
         ):
-            sort = f"pass {name}.loc[{first[0]}.index]"
+            remedy = f"pass {name}.loc[{first[0]}.index], or"
             if not index.is_unique:
-                sort = "its labels repeat, so sort both by columns of the data and reset_index()"
+                remedy = "its labels repeat, so match the rows by other columns, or pass"
             raise ValueError(
                 f"{name} has the index of {first[0]} in another order, but rows are paired by "
-                f"position; {sort}, or {name}.to_numpy() if the order is right"
+                f"position; {remedy} {name}.to_numpy() if the order is right"
             )
 
 

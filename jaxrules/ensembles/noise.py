@@ -77,19 +77,19 @@ def share_left(
     return float((risk - floor) / whole) if whole > 0 else 0.0
 
 
-def by_chance(rules: int, weights: Floats, more: float = 0.0, rarity: float = 1.0) -> float:
+def by_chance(rules: int, weights: Floats, more: float = 0.0, rare: float = 1.0) -> float:
     """The share of the loss that so many rules explain by chance, each of which gains so many nats
     more as it is chosen among many columns; of classes with this `rarity`.
     """
-    of_rule = rarity * (_BY_CHANCE + share_of(more))
+    of_rule = rare * (_BY_CHANCE + share_of(more))
     return min(of_rule * rules / float(weights.sum()), _MOST_CHANCE)
 
 
 def rarity(loss: Loss, y: Floats, weights: Floats) -> float:
-    """How many times as much of the constant's loss a nat is as with classes of equal size, of
-    which rows of rare ones tell less; 1 for numbers.
+    """How many times as much of the constant's loss a nat is as if two classes were equally
+    frequent: the fewer rows one has, the less they tell. 1 for numbers and for several classes.
     """
-    if loss.target != "sign":
+    if loss.target != "sign" or y.ndim > 1:
         return 1.0
     nothing = np.zeros(y.shape)
     constant = mean_loss(loss, y, nothing + best_constant(loss, y, weights), weights)

@@ -385,7 +385,7 @@ def column(name: str, key: object, names: Sequence[str]) -> int:
     if meant in names and names.index(meant) != key:
         raise ValueError(
             f"{name} names column {key}, the position of one column and the name of another; write "
-            f"{meant!r} for the column of that name, and the names of others"
+            f"{meant!r} for the column of that name, or the name of the other"
         )
     require(0 <= key < len(names), f"{name} names column {key}; there are {len(names)}")
     return int(key)

@@ -176,7 +176,7 @@ def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[i
     # q' = q + min(30 / rows, .2) for ten rules of few columns (docs/defaults.md); for classes
     # together, q alone.
     left, n_found = share_left(some, task.options, tried.fits()[-1]), tried.n_stages
-    rare = rarity(some.loss, some.target, some.weights) if some.target.ndim == 1 else 1.0
+    rare = rarity(some.loss, some.target, some.weights)
     chance = by_chance(max(1, n_found), some.weights, task.nats_of_choice, rare)
     why = f"ten rules fitted with a ridge of {least:g} leave {left:.0%} of the constant's loss"
     permuted = 0.0

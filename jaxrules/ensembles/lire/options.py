@@ -143,7 +143,7 @@ def default_share(data: TrainingData) -> float:
     """The default gamma as a share of the loss of the best constant."""
     shares = data.weights / data.weights.sum()
     noise = _NOISE + share_of(_more_by_chance(data))
-    rare = rarity(data.loss, data.target, data.weights) if data.target.ndim == 1 else 1.0
+    rare = rarity(data.loss, data.target, data.weights)
     return max(_SHARE, float(rare**_RARITY * noise * (shares @ shares)))
 
 
